@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from retoma import BadInput, shelves
+from retoma import BadInput, blob_stores
 from retoma.blob_stores import Bucket, Credentials, Folder, open_blob_store, sign_request
 from retoma.engine.writing.evidence import ShelfAway
 from tests.s3 import ACCESS, SECRET, serving
@@ -76,7 +76,7 @@ async def test_a_bucket_gives_back_what_was_put_and_only_to_us():
 
 
 async def test_a_bucket_that_is_ill_is_asked_again_and_then_given_up(monkeypatch):
-    monkeypatch.setattr(shelves, "PAUSE", 0.001)
+    monkeypatch.setattr(blob_stores, "PAUSE", 0.001)
     with serving() as server:
         shelf = open_blob_store(f"s3://evidence?endpoint={server.endpoint}", KEYS)
         assert shelf is not None

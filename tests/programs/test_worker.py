@@ -18,7 +18,7 @@ from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.engine.rules.errors import IllegalMove
 from retoma.outbound import Outbound
 from retoma.programs.worker import ADAPTERS, Config
-from retoma.programs.worker.model import Filters, Order, SessionState
+from retoma.programs.worker.model import Filters, ScrapeRequest, SessionState
 from retoma.programs.worker.scrape import register
 from retoma.programs.worker.scrapes import KIND
 from retoma.programs.worker.session import Record, write
@@ -358,12 +358,12 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(world):
 
 def test_f14_it_misbehaves_as_it_is_told(world):
     ask = world.gallery.ask
-    for trouble, seen in (
+    for fault, seen in (
         ("stuck", "stuck"),
         ("disconnected", "disconnected"),
         ("never_ready", "warming_up"),
     ):
-        ask("POST", "/misbehave", {"session": trouble})
+        ask("POST", "/misbehave", {"session": fault})
         begin_session(world.gallery, world.red)
         until(world.gallery, seen)
 
@@ -374,12 +374,12 @@ def test_f14_it_misbehaves_as_it_is_told(world):
     ready(world.gallery, world.red)
     week = asking("2025-03-01", "2025-03-07")
 
-    def told(trouble: str) -> str:
-        ask("POST", "/misbehave", {"scrape": trouble})
+    def told(fault: str) -> str:
+        ask("POST", "/misbehave", {"scrape": fault})
         return str(ask("POST", "/scrape", week).json()["job_id"])
 
-    for trouble, seen in (("never_ends", "running"), ("paused", "paused")):
-        job = told(trouble)
+    for fault, seen in (("never_ends", "running"), ("paused", "paused")):
+        job = told(fault)
         ended(world.gallery, job, seen)
         assert "scraping" == state(world.gallery)
         ask("POST", f"/scrape/{job}/cancel")
@@ -406,8 +406,8 @@ def test_f14_it_misbehaves_as_it_is_told(world):
 async def test_a_scrape_that_nobody_has_begun_is_pending(tmp_path):
     async with alone(tmp_path) as worker:
         filters = Filters(start=TWO_WEEKS[0], end=TWO_WEEKS[1])
-        order = Order(id="scrape_1", session="ses_1", proxy="", filters=filters)
-        await worker.retoma.submit(KIND, order, key=order.id)
+        request = ScrapeRequest(id="scrape_1", session="ses_1", proxy="", filters=filters)
+        await worker.retoma.submit(KIND, request, key=request.id)
         async with worker.alive():
             assert "pending" == (await worker.scrape("scrape_1")).status
 
@@ -425,8 +425,8 @@ async def test_a_session_that_was_over_stays_over_when_the_worker_comes_back(tmp
 
 async def test_a_scrape_that_was_told_of_and_never_written_down_is_over_on_waking(tmp_path):
     async with alone(tmp_path) as worker:
-        await worker.tell("session.began", session="ses_1", proxy="127.0.0.1:1")
-        await worker.tell("scrape.began", job_id="scrape_1")
+        await worker.record_event("session.began", session="ses_1", proxy="127.0.0.1:1")
+        await worker.record_event("scrape.began", job_id="scrape_1")
         assert ["scrape_1"] == worker.log.unended("scrape", "job_id")
         async with worker.alive():
             assert [] == worker.log.unended("scrape", "job_id")

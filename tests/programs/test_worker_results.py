@@ -13,7 +13,7 @@ from retoma.engine.rules.errors import BadInput, Permanent, Transient
 from retoma.outbound import Outbound
 from retoma.programs.worker import ADAPTERS, Config
 from retoma.programs.worker.adapters import Page
-from retoma.programs.worker.model import Filters, Order
+from retoma.programs.worker.model import Filters, ScrapeRequest
 from retoma.programs.worker.results import (
     Storage,
     append,
@@ -92,10 +92,10 @@ async def test_results_go_into_a_bucket_and_failures_have_the_codes_of_the_docum
 class NoSession(Worker):
     """Finds two ads, and needs no proxy for it."""
 
-    def is_ready(self, order: Order) -> bool:
+    def is_ready(self, request: ScrapeRequest) -> bool:
         return True
 
-    async def page(self, order: Order, at: str | None) -> Page:
+    async def page(self, request: ScrapeRequest, at: str | None) -> Page:
         return Page(ads=ads("1", "2"), next=None, total=2)
 
 
@@ -123,7 +123,7 @@ async def test_a_scrape_ends_as_its_storage_does(tmp_path, secret, ill, end):
             register(worker)
             filters = Filters(start="2025-01-01", end="2025-01-01")
             await worker.scrapes.begin(
-                Order(id="scrape_1", session="s", proxy="p", filters=filters)
+                ScrapeRequest(id="scrape_1", session="s", proxy="p", filters=filters)
             )
             await drain(retoma)
             seen = await worker.scrape("scrape_1")
@@ -140,7 +140,7 @@ def test_pages_that_are_gone_are_not_left_out_in_silence(tmp_path):
     end = append(parts, 0, ads("1", "2"))
     append(parts, 0, ads("1"))
 
-    with pytest.raises(Permanent, match="no longer there"):
+    with pytest.raises(Permanent, match="stored pages are gone"):
         write_whole(parts, results, end, None)
     assert not results.exists()
 

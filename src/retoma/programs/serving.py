@@ -1,4 +1,4 @@
-"""A program of ours behind an API key: its routes within the bounds of the kit, a runner beside them."""
+"""Build an HTTP program behind an API key: its routes, the request limits of the web kit, and a runner."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,8 +21,8 @@ from retoma.web.problems import response, unanswered
 from retoma.web.route import methods_at
 from retoma.web.site import check_roles, lifespan_of, named_in, queries_of
 
-GRACE: Final = 5.0  # seconds for jobs to finish when the program is told to leave
-PAUSE: Final = 1.0  # seconds before a runner that failed is begun anew
+GRACE: Final = 5.0  # seconds for jobs to finish when the program stops
+PAUSE: Final = 1.0  # seconds before a failed runner is restarted
 VERSION: Final = "1"
 log = get_logger("retoma.programs")
 Life = Callable[[], AbstractAsyncContextManager[object]]
@@ -38,17 +38,17 @@ def build_service(
     lives: Sequence[Life] = (),
     bound: Bound | None = None,
     unhurried: Sequence[str] = (),
-    **knobs: Any,
+    **options: Any,
 ) -> FastAPI:
-    """Routes made with `retoma.web.router`, each with its role: whoever brings the key is an admin.
+    """Build the app. Routes come from `retoma.web.router`, each with its role; the key's holder is an admin.
 
-    `lives` begin before the runner and end after it. `unhurried`: paths whose answers may take
-    longer than others. `knobs`: of the runner.
+    `lives`: context managers that start before the runner and end after it. `unhurried`: paths whose
+    answers may take longer than others. `options`: options of the runner.
     """
     house = House(retoma=retoma, face=face, bound=bound or Bound(), api_key=api_key)
-    site = _Service(title, house, unhurried, (*lives, lambda: _runner(retoma, knobs)))
-    for each in routers:
-        site.include_router(each)
+    site = _Service(title, house, unhurried, (*lives, lambda: _runner(retoma, options)))
+    for routes in routers:
+        site.include_router(routes)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
     house.queries = dict(queries_of(site))
@@ -57,7 +57,7 @@ def build_service(
 
 
 class _Service(FastAPI):
-    """FastAPI without pages of its own."""
+    """FastAPI without its documentation pages."""
 
     def __init__(
         self, title: str, house: House, unhurried: Sequence[str], lives: Sequence[Life]
@@ -89,21 +89,21 @@ class _Service(FastAPI):
 
 
 def _alone(life: Life) -> Callable[[House], AbstractAsyncContextManager[object]]:
-    """One that needs nothing of the house."""
+    """Adapt a context manager that needs no context."""
     return lambda _: life()
 
 
 @asynccontextmanager
-async def _runner(retoma: Retoma, knobs: dict[str, Any]) -> AsyncIterator[None]:
-    """Runs every kind this program knows, until it leaves."""
-    wanted = {"grace": GRACE, "let_go": GRACE / 2, **knobs}
+async def _runner(retoma: Retoma, options: dict[str, Any]) -> AsyncIterator[None]:
+    """Run the program's job kinds until the block ends."""
+    settings = {"grace": GRACE, "let_go": GRACE / 2, **options}
     leaving = asyncio.Event()
 
     async def kept() -> None:
-        # One that was drained, or that its database failed, begins anew: it leaves with us.
+        # A runner that was drained or whose database failed is restarted until the program stops.
         while not leaving.is_set():
             try:
-                await retoma.run(**wanted)
+                await retoma.run(**settings)
             except (DatabaseError, RetomaError):
                 log.exception("service.runner_failed")
                 await retoma.clock.sleep(PAUSE)
@@ -114,7 +114,7 @@ async def _runner(retoma: Retoma, knobs: dict[str, Any]) -> AsyncIterator[None]:
     finally:
         leaving.set()
         retoma.stop()
-        await asyncio.wait({run}, timeout=2 * float(wanted["grace"]))
+        await asyncio.wait({run}, timeout=2 * float(settings["grace"]))
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
 

@@ -45,7 +45,7 @@ class Setting:
 
 
 async def list_settings(app: Retoma, chosen: Settings, *, every: bool = False) -> list[Setting]:
-    """Return every setting with its value, its source and who changed it. `every`: not only live settings."""
+    """What each is, where that comes from, and who changed it."""
     live = {setting.name: setting for setting in await app.knobs.all()}
     own = [_own(chosen, name, live.pop(name, None)) for name in type(chosen).model_fields]
     seen = [*own, *(_of_application(setting) for setting in live.values())]
@@ -53,12 +53,12 @@ async def list_settings(app: Retoma, chosen: Settings, *, every: bool = False) -
 
 
 async def change_setting(app: Retoma, name: str, value: object, *, actor: str) -> KnobSeen:
-    """Set a live setting for all processes; running ones pick it up."""
+    """Change a knob for all processes, which take it up while they run."""
     return await app.knobs.set(_live(name), value, actor=actor)
 
 
 async def reset_setting(app: Retoma, name: str, *, actor: str) -> KnobSeen:
-    """Reset a live setting to its default."""
+    """Its default holds again."""
     return await app.knobs.reset(_live(name), actor=actor)
 
 

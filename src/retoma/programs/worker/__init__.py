@@ -1,6 +1,6 @@
 """The scrape worker: one session through one proxy, one scrape at a time, results as one file.
 
-Speaks the worker's API of the ads orchestrator; its scrapes are jobs, so a killed worker goes on.
+Implements the worker API of the ads orchestrator. Its scrapes are jobs, so a killed worker resumes them.
 """
 
 from retoma.programs.worker.adapters import ADAPTERS, SiteAdapter

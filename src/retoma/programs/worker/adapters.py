@@ -1,4 +1,4 @@
-"""How a site is asked and read. A site is data: names of its parameters, selectors of its parts."""
+"""Site adapters: how to query a site and parse its pages. A site is data: parameter names and selectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of a site: its ads, where the next one is, and how many ads there are in all."""
+    """One page of a site: its ads, the position of the next page, and the total number of ads."""
 
     ads: Sequence[Ad] = field(repr=False)
     next: str | None
@@ -30,30 +30,30 @@ class Page:
 
 
 class SiteAdapter(Protocol):
-    """What the worker must know of a site."""
+    """Queries and parses one site."""
 
     @property
     def name(self) -> str: ...
     def query(self, filters: Filters, at: str | None) -> tuple[str, Sequence[tuple[str, str]]]:
-        """Path and parameters of a page; `at` is what the page before told of it."""
+        """Return path and parameters of a page; `at` is `Page.next` of the page before."""
 
     def read(self, text: str) -> Page:
-        """A page; Transient where it is none of this site."""
+        """Parse a page; Transient if it is not a page of this site."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Where something stands in what surrounds it, and how it is spelt there."""
+    """Where a field is in an ad's element, and its format."""
 
-    selector: str = ""  # none: the surrounding element itself
-    attribute: str | None = None  # none: its text
+    selector: str = ""  # empty: the element itself
+    attribute: str | None = None  # None: its text
     means: Mapping[str, str] = field(default_factory=dict)
-    day: str | None = None  # how a date is written
+    day: str | None = None  # the format of a date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A site whose pages are lists of ads, as data."""
+    """A site whose pages list ads."""
 
     name: str
     path: str
@@ -61,7 +61,7 @@ class Layout:
     end: str
     media: str
     language: str
-    together: bool  # all languages in one parameter, with commas between them
+    joined: bool  # all languages in one parameter, with commas between them
     fixed: Sequence[tuple[str, str]]
     at: str
     frame: str  # what a page of this site has, even an empty one
@@ -74,7 +74,7 @@ class Layout:
         asked = [(self.start, filters.start), (self.end, filters.end), *self.fixed]
         if filters.media_type:
             asked.append((self.media, filters.media_type))
-        named = (",".join(filters.languages),) if self.together else filters.languages
+        named = (",".join(filters.languages),) if self.joined else filters.languages
         asked += [(self.language, each) for each in named if each]
         if at is not None:
             asked.append((self.at, at))
@@ -89,7 +89,7 @@ class Layout:
         root = tree.root
         if root is None or root.css_first(self.frame) is None:
             raise Transient(
-                say("{site}: this is no page of ads", site=self.name), code="bad_answer"
+                say("{site}: this is not a page of ads", site=self.name), code="bad_answer"
             )
         try:
             ads = [
@@ -99,13 +99,14 @@ class Layout:
             total = None if self.total is None else int(_text(root, self.total) or "")
         except (ValueError, KeyError):
             raise Transient(
-                say("{site}: an ad is not as it was", site=self.name), code="bad_answer"
+                say("{site}: the layout of an ad has changed", site=self.name),
+                code="bad_answer",
             ) from None
         return Page(ads=ads, next=_text(root, self.next), total=total)
 
 
 def read_ads(path: str, adapter: str) -> Page:
-    """A page of one of our adapters, for a confined child."""
+    """Parse a page in a confined child process."""
     return ADAPTERS[adapter].read(Path(path).read_text(encoding="utf-8", errors="replace"))
 
 
@@ -136,7 +137,7 @@ GALLERY: Final = Layout(
     end="to",
     media="media",
     language="lang",
-    together=True,
+    joined=True,
     fixed=(("sort", "qtd_ads"), ("per_page", "150")),
     at="page",
     frame="section.cards",
@@ -164,7 +165,7 @@ ARCHIVE: Final = Layout(
     end="until",
     media="kind",
     language="language",
-    together=False,
+    joined=False,
     fixed=(("order", "qtd_ads"),),
     at="after",
     frame="table#anuncios",
@@ -185,5 +186,5 @@ ARCHIVE: Final = Layout(
     next=Part("button.mais", "data-after"),
 )
 ADAPTERS: Final[Mapping[str, SiteAdapter]] = MappingProxyType(
-    {each.name: each for each in (GALLERY, ARCHIVE)}
+    {adapter.name: adapter for adapter in (GALLERY, ARCHIVE)}
 )

@@ -1,4 +1,4 @@
-"""The worker over HTTP: sessions, scrapes and their results, as the orchestrator expects them."""
+"""The worker's HTTP API: sessions, scrapes and results, as the ads orchestrator expects them."""
 
 import hashlib
 import hmac
@@ -25,42 +25,42 @@ from retoma.programs.worker.worker import Config, Worker
 from retoma.web import Anybody, Bound, Face, Operator, Refusal, router
 from retoma.words import say
 
-TICK: Final = 1.0  # seconds: a scrape that a killed worker left is taken up soon
-DOWNLOAD: Final = 300.0  # seconds for results to be fetched
-PACE: Final = 1_000.0  # requests a second: one orchestrator asks for all its missions
+TICK: Final = 1.0  # seconds: a restarted worker resumes its scrape soon
+DOWNLOAD: Final = 300.0  # seconds for a download of results
+MOST_REQUESTS: Final = 1_000.0  # requests per second: one orchestrator polls all its missions
 JOB: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LANGUAGE: Final = r"^[a-z]{2,3}(-[A-Za-z]{2,4})?$"
 
 
-class Asked(BaseModel):
-    """What nobody reads must not look as if it had been heard."""
+class StrictModel(BaseModel):
+    """A body that rejects unknown fields, so that a typo is not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class ProxyAsked(Asked):
+class ProxyBody(StrictModel):
     server: str = Field(min_length=1, max_length=300)
     username: str | None = Field(default=None, max_length=500)
     password: SecretStr | None = Field(default=None, max_length=1_000)
 
 
-class SessionAsked(Asked):
+class SessionBody(StrictModel):
     force_refresh: bool = True
-    proxy: ProxyAsked
+    proxy: ProxyBody
 
 
-class DateRange(Asked):
+class DateRange(StrictModel):
     start: date
     end: date
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.end < self.start:
-            raise ValueError(say("ends before it begins"))
+            raise ValueError(say("the end is before the start"))
         return self
 
 
-class FiltersAsked(Asked):
+class FiltersBody(StrictModel):
     date_range: DateRange
     format: Literal["all", "video", "image"] = "all"
     sort_by: Literal["qtd_ads"] = "qtd_ads"
@@ -69,22 +69,22 @@ class FiltersAsked(Asked):
     )
 
 
-class OptionsAsked(Asked):
+class OptionsBody(StrictModel):
     max_ads: Literal["all"] | Annotated[int, Field(ge=1, le=MOST_ADS)] = "all"
     batch_size: int = Field(default=BATCH, ge=1, le=10_000)
 
 
-class ScrapeAsked(Asked):
-    filters: FiltersAsked
-    options: OptionsAsked = OptionsAsked()
+class ScrapeBody(StrictModel):
+    filters: FiltersBody
+    options: OptionsBody = OptionsBody()
 
-    def wanted(self) -> Filters:
-        asked = self.filters
+    def to_filters(self) -> Filters:
+        body = self.filters
         return Filters(
-            start=str(asked.date_range.start),
-            end=str(asked.date_range.end),
-            format=asked.format,
-            languages=tuple(sorted(set(asked.languages))),
+            start=str(body.date_range.start),
+            end=str(body.date_range.end),
+            format=body.format,
+            languages=tuple(sorted(set(body.languages))),
         )
 
     @property
@@ -92,10 +92,10 @@ class ScrapeAsked(Asked):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-class MisbehaveAsked(Asked):
+class MisbehaveBody(StrictModel):
     session: BadSession | None = None
     scrape: BadScrape | None = None
-    now: bool = False  # the session there is, not the next one
+    now: bool = False  # the open session, not the next one
     times: int = Field(default=1, ge=0, le=1_000)
 
 
@@ -106,7 +106,7 @@ Key = Annotated[
 
 
 def build_worker(config: Config, retoma: Retoma, face: Face, *, api_key: str) -> FastAPI:
-    """The whole program: its API, its runner, its session."""
+    """Build the program: its API, its runner and its session."""
     config.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     make = BadWorker if config.misbehaves else Worker
     out = Outbound(clock=retoma.clock, private=config.private)
@@ -119,7 +119,7 @@ def build_worker(config: Config, retoma: Retoma, face: Face, *, api_key: str) ->
         api_key=api_key,
         routers=[_session(worker), _scrape(worker), *_bad(worker), _results(worker)],
         lives=[lambda: out, worker.alive],
-        bound=Bound(seconds=DOWNLOAD, per_key=PACE, per_address=PACE),
+        bound=Bound(seconds=DOWNLOAD, per_key=MOST_REQUESTS, per_address=MOST_REQUESTS),
         name="worker",
         slots=2,
         tick=TICK,
@@ -131,13 +131,13 @@ def _session(worker: Worker) -> Any:
     routes = router("session")
 
     @routes.post("/session")
-    async def begin(_: Operator, asked: SessionAsked) -> dict[str, Any]:
-        proxy = asked.proxy
+    async def begin(_: Operator, body: SessionBody) -> dict[str, Any]:
+        proxy = body.proxy
         record = await worker.begin_session(
             proxy.server,
             proxy.username or "",
             "" if proxy.password is None else proxy.password.get_secret_value(),
-            refresh=asked.force_refresh,
+            refresh=body.force_refresh,
         )
         return {"session_id": record.id, "status": record.state}
 
@@ -158,35 +158,35 @@ def _scrape(worker: Worker) -> Any:
     routes = router("scrape")
 
     @routes.post("/scrape")
-    async def begin(_: Operator, asked: ScrapeAsked, key: Key = None) -> dict[str, Any]:
-        most = asked.options.max_ads
+    async def begin(_: Operator, body: ScrapeBody, key: Key = None) -> dict[str, Any]:
+        most = body.options.max_ads
         job_id = await worker.begin_scrape(
-            asked.wanted(),
+            body.to_filters(),
             most=None if most == ALL else int(most),
-            batch=asked.options.batch_size,
+            batch=body.options.batch_size,
             key=key,
-            digest=asked.digest,
+            digest=body.digest,
         )
         return {"job_id": job_id}
 
     @routes.get("/scrape")
     async def find(_: Operator, key: str) -> dict[str, Any]:
-        if not worker.config.keys:  # as a worker answers that has never heard of them
-            raise Refusal("method_not_allowed", say("this worker knows of no keys"))
+        if not worker.config.keys:  # as a worker without support for keys answers
+            raise Refusal("method_not_allowed", say("this worker does not support keys"))
         try:
-            return _shown(await worker.scrape(await worker.find_scrape(key)))
+            return _document(await worker.scrape(await worker.find_scrape(key)))
         except NotFound as error:
-            # Without this nobody could tell it from a worker that has no such address.
+            # Distinguishes it from the 404 of a worker without this route.
             known = {"Retoma-Keys": "known"}
             raise Refusal("not_found", error.args[0], headers=known) from None
 
     @routes.get("/scrape/{job_id}")
     async def status(_: Operator, job_id: str) -> dict[str, Any]:
-        return _shown(await worker.scrape(job_id))
+        return _document(await worker.scrape(job_id))
 
     @routes.post("/scrape/{job_id}/cancel")
     async def cancel(_: Operator, job_id: str) -> dict[str, Any]:
-        return _shown(await worker.cancel_scrape(job_id))
+        return _document(await worker.cancel_scrape(job_id))
 
     return routes
 
@@ -197,14 +197,14 @@ def _bad(worker: Worker) -> list[Any]:
     routes = router("misbehave")
 
     @routes.post("/misbehave")
-    async def misbehave(_: Operator, asked: MisbehaveAsked) -> dict[str, Any]:
-        if asked.times == 0:
+    async def misbehave(_: Operator, body: MisbehaveBody) -> dict[str, Any]:
+        if body.times == 0:
             worker.disarm()
-        elif asked.now and asked.session is not None:
-            await worker.spoil_session(asked.session)
+        elif body.now and body.session is not None:
+            await worker.spoil_session(body.session)
         else:
-            worker.arm(asked.session, asked.scrape, asked.times)
-        return asked.model_dump()
+            worker.arm(body.session, body.scrape, body.times)
+        return body.model_dump()
 
     return [routes]
 
@@ -217,7 +217,7 @@ def _results(worker: Worker) -> Any:
         _check_token(request, worker.config)
         file = _file(worker.config, job_id, name)
         if file is None or not file.is_file():
-            raise NotFound(say("there is nothing at this address"))
+            raise NotFound(say("there are no results at this address"))
         return FileResponse(file, media_type="application/json")
 
     return routes
@@ -231,7 +231,7 @@ def _check_token(request: Request, config: Config) -> None:
     if not hmac.compare_digest(given.encode(), token.reveal().encode()):
         raise Refusal(
             "sign_in",
-            say("results are for those who bring their token, as Authorization: Bearer"),
+            say("results need their token: send it as Authorization: Bearer"),
             headers={"WWW-Authenticate": 'Bearer realm="results"'},
         )
 
@@ -242,15 +242,15 @@ def _file(config: Config, job_id: str, name: str) -> Path | None:
     return results_file(config.folder, job_id)
 
 
-def _shown(seen: Seen) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _document(seen: Seen) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "job_id": seen.job_id,
         "status": seen.status,
         "ads_count": seen.ads_count,
         "progress_pct": seen.progress_pct,
     }
     if seen.error is not None:
-        told |= {"error": seen.error, "error_code": seen.error_code}
+        document |= {"error": seen.error, "error_code": seen.error_code}
     if seen.url is not None:
-        told["results_url"] = seen.url
-    return told
+        document["results_url"] = seen.url
+    return document

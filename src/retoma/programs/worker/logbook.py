@@ -1,6 +1,6 @@
-"""The worker's own log: sessions and scrapes begun and ended, each line before anybody is answered.
+"""The worker's own log of sessions and scrapes. Each event is written before the request is answered.
 
-Append-only, one JSON object a line. Whoever doubts what a worker did asks this file.
+Append-only, one JSON object per line.
 """
 
 import json
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 FILE: Final = "worker.jsonl"
-Tell = Callable[..., Awaitable[None]]  # an event, and what is known of it
+RecordEvent = Callable[..., Awaitable[None]]  # an event and its fields
 
 
 class Logbook:
-    """Lines in the order in which things happened."""
+    """Reads and writes the log."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
 
-    def tell(self, event: str, at: datetime, **what: Any) -> None:
-        line = json.dumps({"at": at.isoformat(), "event": event, **what}, ensure_ascii=False)
+    def record(self, event: str, at: datetime, **fields: Any) -> None:
+        line = json.dumps({"at": at.isoformat(), "event": event, **fields}, ensure_ascii=False)
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, f"{line}\n".encode())
@@ -30,7 +30,7 @@ class Logbook:
             os.close(descriptor)
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """A line that a crash has cut short is nobody's."""
+        """Yield the events. Skips a line that a crash left incomplete."""
         if not self._file.exists():
             return
         with self._file.open(encoding="utf-8", errors="replace") as lines:
@@ -41,7 +41,7 @@ class Logbook:
                     continue
 
     def unended(self, what: str, named: str) -> list[str]:
-        """Scrapes, or sessions, that this log has seen begin and not end."""
+        """Return the scrapes or sessions that began and did not end."""
         begun: dict[str, None] = {}
         for line in self.read():
             if line.get("event") == f"{what}.began":

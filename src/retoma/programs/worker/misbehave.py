@@ -1,7 +1,7 @@
-"""A worker that misbehaves when told to: for tests and the demo, and nowhere else.
+"""A worker with faults on demand, for tests and the demo only.
 
-All of it is here. It wraps the honest worker and changes what others see of it; what it was told
-lies in a file, so that a killed worker misbehaves on.
+It wraps the real worker and changes what its API reports. The injected faults are stored in a file, so that
+they survive a killed worker.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ HOSTILE: Final = "../../etc/passwd?@example.org"
 
 
 class BadSession(StrEnum):
-    """What becomes of the next sessions."""
+    """Faults of the next sessions."""
 
     STUCK = "stuck"
     DISCONNECTED = "disconnected"
@@ -32,7 +32,7 @@ class BadSession(StrEnum):
 
 
 class BadScrape(StrEnum):
-    """What becomes of the next scrapes."""
+    """Faults of the next scrapes."""
 
     NEVER_ENDS = "never_ends"
     VANISHES = "vanishes"
@@ -51,119 +51,113 @@ ENDLESS: Final = {
 
 
 class BadWorker(Worker):
-    """An honest worker, but for what it was told."""
+    """A worker with the injected faults."""
 
-    def __init__(self, *how: Any) -> None:
-        super().__init__(*how)
+    def __init__(self, *options: Any) -> None:
+        super().__init__(*options)
         self._file = self.config.folder / FILE
-        self._told: dict[str, Any] = {"session": [], "scrape": [], "marked": {}}
+        self._armed: dict[str, Any] = {"session": [], "scrape": [], "marked": {}}
         if self._file.exists():
-            self._told = json.loads(self._file.read_text(encoding="utf-8"))
+            self._armed = json.loads(self._file.read_text(encoding="utf-8"))
 
     def arm(self, session: BadSession | None, scrape: BadScrape | None, times: int) -> None:
-        """The next so many sessions, or scrapes, fare so."""
+        """Inject a fault into the next `times` sessions or scrapes."""
         if session is not None:
-            self._told["session"] += [session] * times
+            self._armed["session"] += [session] * times
         if scrape is not None:
-            self._told["scrape"] += [scrape] * times
+            self._armed["scrape"] += [scrape] * times
         self._keep()
 
     def disarm(self) -> None:
-        self._told = {"session": [], "scrape": [], "marked": {}}
+        self._armed = {"session": [], "scrape": [], "marked": {}}
         self._keep()
 
-    # — sessions —
-
-    async def begin_session(self, *asked: Any, **how: Any) -> Any:
-        record = await super().begin_session(*asked, **how)
-        trouble = self._next("session")
-        if trouble is not None and self._session is not None:
+    async def begin_session(self, *args: Any, **options: Any) -> Any:
+        record = await super().begin_session(*args, **options)
+        fault = self._next("session")
+        if fault is not None and self._session is not None:
             await self._session.stop()
             await self._session.become(SessionState.CONNECTING)
-            await self._spoil(self._session, trouble)
+            await self._spoil(self._session, fault)
         return record
 
-    async def spoil_session(self, trouble: BadSession) -> None:
-        """The one there is, now: also while it is ready, or scraping."""
+    async def spoil_session(self, fault: BadSession) -> None:
+        """Inject a fault into the open session."""
         if self._session is not None:
             await self._session.stop()
-            await self._spoil(self._session, trouble)
+            await self._spoil(self._session, fault)
 
-    async def _spoil(self, session: Session, trouble: str) -> None:
-        if trouble == BadSession.NEVER_READY:
+    async def _spoil(self, session: Session, fault: str) -> None:
+        if fault == BadSession.NEVER_READY:
             await session.become(SessionState.WARMING_UP)
         else:
-            await session.become(SessionState(trouble), "told to misbehave")
-
-    # — scrapes —
+            await session.become(SessionState(fault), "told to misbehave")
 
     def make_scrapes(self) -> Scrapes:
-        return BadScrapes(self.retoma, self.log, self.tell, self.trouble_of)
+        return BadScrapes(self.retoma, self.log, self.record_event, self.fault_of)
 
-    def trouble_of(self, job_id: str) -> str | None:
-        trouble: str | None = self._told["marked"].get(job_id)
-        return trouble
+    def fault_of(self, job_id: str) -> str | None:
+        fault: str | None = self._armed["marked"].get(job_id)
+        return fault
 
-    async def begin_scrape(self, filters: Filters, **how: Any) -> str:
-        job_id = await super().begin_scrape(filters, **how)
-        if job_id not in self._told["marked"]:
+    async def begin_scrape(self, filters: Filters, **options: Any) -> str:
+        job_id = await super().begin_scrape(filters, **options)
+        if job_id not in self._armed["marked"]:
             self._mark(job_id, self._next("scrape"))
-        return HOSTILE if self.trouble_of(job_id) == BadScrape.HOSTILE_ID else job_id
+        return HOSTILE if self.fault_of(job_id) == BadScrape.HOSTILE_ID else job_id
 
     async def scrape(self, job_id: str) -> Seen:
-        trouble = self.trouble_of(job_id)
-        if trouble == BadScrape.VANISHES:
+        fault = self.fault_of(job_id)
+        if fault == BadScrape.VANISHES:
             raise NotFound(say("there is no scrape {job!r}", job=job_id))
         seen = await super().scrape(job_id)
-        bend = BENT.get(trouble or "")
-        if seen.status is ScrapeStatus.COMPLETED and bend is not None:
+        corrupt = CORRUPTIONS.get(fault or "")
+        if seen.status is ScrapeStatus.COMPLETED and corrupt is not None:
             file = results_file(self.config.folder, job_id)
-            await asyncio.get_running_loop().run_in_executor(None, bend, file)
+            await asyncio.get_running_loop().run_in_executor(None, corrupt, file)
             self._mark(job_id, None)
         return seen
 
     async def cancel_scrape(self, job_id: str) -> Seen:
-        if self.trouble_of(job_id) in ENDLESS:
+        if self.fault_of(job_id) in ENDLESS:
             self._mark(job_id, None)
         return await super().cancel_scrape(job_id)
 
     async def _end_session(self) -> None:
-        for job_id, trouble in self._told["marked"].items():
-            if trouble in ENDLESS:
+        for job_id, fault in self._armed["marked"].items():
+            if fault in ENDLESS:
                 self._mark(job_id, None)
         await super()._end_session()
 
-    def _mark(self, job_id: str, trouble: str | None) -> None:
-        self._told["marked"][job_id] = trouble
+    def _mark(self, job_id: str, fault: str | None) -> None:
+        self._armed["marked"][job_id] = fault
         self._keep()
 
-    # — what it was told —
-
     def _next(self, what: str) -> str | None:
-        waiting: list[str] = self._told[what]
+        waiting: list[str] = self._armed[what]
         taken = waiting.pop(0) if waiting else None
         self._keep()
         return taken
 
     def _keep(self) -> None:
         half = self._file.with_suffix(".half")
-        half.write_text(json.dumps(self._told), encoding="utf-8")
+        half.write_text(json.dumps(self._armed), encoding="utf-8")
         half.replace(self._file)
 
 
 class BadScrapes(Scrapes):
-    """What the worker itself believes: a scrape that never ends keeps it busy."""
+    """Applies the faults where the worker itself reads the status, so that an endless scrape keeps it busy."""
 
-    def __init__(self, *how: Any) -> None:
-        *honest, self._trouble_of = how
+    def __init__(self, *options: Any) -> None:
+        *honest, self._fault_of = options
         super().__init__(*honest)
 
     async def seen(self, job_id: str) -> Seen:
         seen = await super().seen(job_id)
-        trouble = self._trouble_of(job_id)
-        if trouble in ENDLESS and seen.status is not ScrapeStatus.CANCELLED:
-            return Seen(job_id=job_id, status=ENDLESS[trouble], ads_count=0)
-        if trouble == BadScrape.FAILS and seen.status is ScrapeStatus.COMPLETED:
+        fault = self._fault_of(job_id)
+        if fault in ENDLESS and seen.status is not ScrapeStatus.CANCELLED:
+            return Seen(job_id=job_id, status=ENDLESS[fault], ads_count=0)
+        if fault == BadScrape.FAILS and seen.status is ScrapeStatus.COMPLETED:
             return Seen(
                 job_id=job_id,
                 status=ScrapeStatus.FAILED,
@@ -174,28 +168,25 @@ class BadScrapes(Scrapes):
         return seen
 
 
-# — results that are not as they should be —
-
-
 def _truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-20])
 
 
 def _double(file: Path) -> None:
-    told = json.loads(file.read_text(encoding="utf-8"))
-    told["ads"] += told["ads"][:3]
-    file.write_text(json.dumps(told), encoding="utf-8")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["ads"] += document["ads"][:3]
+    file.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _spoil(file: Path) -> None:
-    told = json.loads(file.read_text(encoding="utf-8"))
-    for place, spoilt in enumerate(({"id": None}, {"qtd_ads": "many"}, {"date": "31/02/2025"})):
-        if place < len(told["ads"]):
-            told["ads"][place] |= spoilt
-    file.write_text(json.dumps(told), encoding="utf-8")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    for index, bad in enumerate(({"id": None}, {"qtd_ads": "many"}, {"date": "31/02/2025"})):
+        if index < len(document["ads"]):
+            document["ads"][index] |= bad
+    file.write_text(json.dumps(document), encoding="utf-8")
 
 
-BENT: Final[dict[str, Callable[[Path], None]]] = {
+CORRUPTIONS: Final[dict[str, Callable[[Path], None]]] = {
     BadScrape.TRUNCATED: _truncate,
     BadScrape.DUPLICATE_IDS: _double,
     BadScrape.BAD_ROWS: _spoil,

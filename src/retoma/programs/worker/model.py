@@ -1,4 +1,4 @@
-"""The nouns of a scrape worker: its states, what is asked of it, what it brings home."""
+"""The data types of the scrape worker: states, requests and results."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,36 +13,36 @@ MOST_ADS: Final = 1_000_000
 
 
 class SessionState(StrEnum):
-    """Where the session stands, as whoever asks is told."""
+    """The state of a session, as the API reports it."""
 
-    INITIALIZING = "initializing"  # written down; nothing was sent yet
-    CONNECTING = "connecting"  # the proxy is dialled
-    AUTHENTICATING = "authenticating"  # a request shows whether the proxy takes us
-    WARMING_UP = "warming_up"  # the first page is read
+    INITIALIZING = "initializing"  # stored; nothing was sent yet
+    CONNECTING = "connecting"  # connecting to the proxy
+    AUTHENTICATING = "authenticating"  # checking the proxy's credentials
+    WARMING_UP = "warming_up"  # reading the first page
     READY = "ready"
-    SCRAPING = "scraping"  # ready, and a scrape is not over
+    SCRAPING = "scraping"  # ready, and a scrape is running
     STUCK = "stuck"  # no answer in time
-    DISCONNECTED = "disconnected"  # the proxy or the site sent us away, or is gone
-    TERMINATED = "terminated"  # ended by whoever began it, or never begun
+    DISCONNECTED = "disconnected"  # the proxy or the site rejected us, or is gone
+    TERMINATED = "terminated"  # ended by the caller, or never begun
 
 
-# Nothing more is sent through the proxy of a session that is over.
+# In these states nothing is sent through the proxy any more.
 OVER: Final = frozenset(
     {SessionState.STUCK, SessionState.DISCONNECTED, SessionState.TERMINATED}
 )
 
 
 class ScrapeStatus(StrEnum):
-    """Where a scrape stands, as whoever asks is told."""
+    """The status of a scrape, as the API reports it."""
 
-    PENDING = "pending"  # taken on, not begun
-    QUEUED = "queued"  # begun, and waiting for its next try
+    PENDING = "pending"  # accepted, not started
+    QUEUED = "queued"  # started, waiting for a retry
     RUNNING = "running"
     COMPLETED = "completed"
-    EMPTY = "empty"  # well done, and nothing found
+    EMPTY = "empty"  # completed without ads
     FAILED = "failed"
     CANCELLED = "cancelled"
-    PAUSED = "paused"  # not without a person: see the worker's own log
+    PAUSED = "paused"  # waits for a person: see the worker's log
 
 
 ENDS: Final = frozenset(
@@ -53,7 +53,7 @@ ENDS: Final = frozenset(
         ScrapeStatus.CANCELLED,
     }
 )
-# What a state of the job means to whoever asks; DONE and WAITING depend on more.
+# The status of each job state; DONE and WAITING depend on more than the state.
 STATUS_OF: Final = {
     State.RUNNING: ScrapeStatus.RUNNING,
     State.PARKED: ScrapeStatus.PAUSED,
@@ -86,12 +86,12 @@ CODES: Final = table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which ads are wanted."""
+    """Filters for the ads of a scrape."""
 
     start: str  # days, as 2025-01-31
     end: str
     format: Literal["all", "video", "image"] = "all"
-    languages: tuple[str, ...] = ()  # none named: any
+    languages: tuple[str, ...] = ()  # empty: any
 
     @property
     def media_type(self) -> str:
@@ -99,8 +99,8 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """A scrape, as it is kept with its job."""
+class ScrapeRequest:
+    """The payload of a scrape job."""
 
     id: str
     session: str
@@ -108,13 +108,13 @@ class Order:
     filters: Filters
     most: int | None = None  # ads; None: all there are
     batch: int = BATCH
-    key: str | None = None  # by which whoever asked may find it again
-    digest: str = ""  # of what was asked, to tell it from something else under the same key
+    key: str | None = None  # its Idempotency-Key
+    digest: str = ""  # of the request body, to detect a reuse of the key with other parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a scrape came to."""
+class ScrapeResult:
+    """The result of a scrape."""
 
     ads_count: int
-    url: str | None = None  # where the results lie, if not with us
+    url: str | None = None  # URL of the results, if not stored locally

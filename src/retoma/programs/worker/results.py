@@ -1,4 +1,4 @@
-"""What a scrape brings home: pages put into one file at their place, then written whole."""
+"""Store the results of a scrape: pages in a parts file, then one complete results file."""
 
 import asyncio
 import json
@@ -29,12 +29,12 @@ def results_file(folder: Path, job_id: str) -> Path:
 
 
 def append(file: Path, begin: int, ads: Sequence[dict[str, Any]]) -> int:
-    """Put a page where the one before it ended; where it ends. Done twice it stands there once."""
+    """Write a page at offset `begin` and return its end. Idempotent."""
     data = "".join(f"{json.dumps(ad, ensure_ascii=False)}\n" for ad in ads).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "wb") as out:
-        out.truncate(begin)  # what a killed worker had written without knowing of it
+        out.truncate(begin)  # what a killed worker wrote without saving its step
         out.seek(begin)
         out.write(data)
         out.flush()
@@ -43,16 +43,16 @@ def append(file: Path, begin: int, ads: Sequence[dict[str, Any]]) -> int:
 
 
 def write_whole(parts: Path, results: Path, end: int, most: int | None) -> int:
-    """All ads as {"ads": […]}, each id once; how many. The file is there whole, or not at all."""
-    there = parts.stat().st_size if parts.exists() else 0
-    if there < end:
-        raise Permanent(say("pages that were read are no longer there"), code="permanent")
+    """Write all ads as {"ads": […]}, each id once, and return their number. Atomic."""
+    size = parts.stat().st_size if parts.exists() else 0
+    if size < end:
+        raise Permanent(say("the stored pages are gone"), code="permanent")
     results.parent.mkdir(parents=True, exist_ok=True)
     half = results.with_suffix(".half")
     count = 0
     with half.open("w", encoding="utf-8") as out:
         out.write('{"ads": [')
-        for line in _once_each(parts, end):
+        for line in _unique_lines(parts, end):
             if most is not None and count >= most:
                 break
             out.write(f"{',' if count else ''}\n{line}")
@@ -70,22 +70,22 @@ def write_whole(parts: Path, results: Path, end: int, most: int | None) -> int:
 
 
 def tidy(folder: Path, before: float) -> int:
-    """Remove what nobody has touched since; how many files that was."""
+    """Remove files not changed since `before` and return their number."""
     old = [
-        each
+        file
         for pattern in (f"{PARTS}/*.jsonl", f"{RESULTS}/*/*")
-        for each in folder.glob(pattern)
-        if each.stat().st_mtime < before
+        for file in folder.glob(pattern)
+        if file.stat().st_mtime < before
     ]
-    for each in old:
-        each.unlink(missing_ok=True)
-        if each.parent.parent.name == RESULTS and not any(each.parent.iterdir()):
-            each.parent.rmdir()
+    for file in old:
+        file.unlink(missing_ok=True)
+        if file.parent.parent.name == RESULTS and not any(file.parent.iterdir()):
+            file.parent.rmdir()
     return len(old)
 
 
-def _once_each(parts: Path, end: int) -> Iterator[str]:
-    """A site may move an ad to another page while it is read."""
+def _unique_lines(parts: Path, end: int) -> Iterator[str]:
+    """Yield each ad once: a site may move an ad to another page during a scrape."""
     seen: set[str] = set()
     if not parts.exists():
         return
@@ -100,17 +100,19 @@ def _once_each(parts: Path, end: int) -> Iterator[str]:
 
 
 class Storage:
-    """A bucket of any service that speaks S3, for results."""
+    """An S3-compatible bucket for results."""
 
     def __init__(self, out: Outbound, address: str, keys: tuple[str, str] | None) -> None:
         """`address`: s3://bucket/prefix?endpoint=https://…&region=…"""
         parts = urlsplit(address)
-        said = dict(parse_qsl(parts.query))
-        region = said.pop("region", "us-east-1")
-        endpoint = said.pop("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
-        if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or said:
+        options = dict(parse_qsl(parts.query))
+        region = options.pop("region", "us-east-1")
+        endpoint = options.pop("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
+        if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or options:
             raise BadInput(
-                say("results lie in s3://bucket/prefix?endpoint=https://…&region=…, or here")
+                say(
+                    "results can be stored in s3://bucket/prefix?endpoint=https://…&region=…, or locally"
+                )
             )
         if keys is None:
             raise BadInput(
@@ -124,16 +126,16 @@ class Storage:
         self._endpoint = endpoint
         prefix = parts.path.strip("/")
         self._path = f"/{parts.netloc}/" + (f"{quote(prefix)}/" if prefix else "")
-        # The operator's own setting: it may well stand in their own network.
+        # The operator sets the endpoint, so it may be at a private address.
         self._policy = Policy.toward("storage", endpoint, private=True, deadline=TIMEOUT)
 
     async def put(self, file: Path, job_id: str, at: datetime) -> str:
-        """Where it lies from now on. Permanent with ERROR401 for our keys, else ERROR400."""
+        """Upload a file and return its URL. Fails with ERROR401 if the keys are rejected, else ERROR400."""
         path = f"{self._path}{job_id}/{file.name}"
         data = await asyncio.get_running_loop().run_in_executor(None, file.read_bytes)
         host = urlsplit(self._endpoint).netloc.lower()
         headers = sign_request(self._who, "PUT", host, path, data, at)
-        del headers["host"]  # signed as it will be sent, by whoever sends it
+        del headers["host"]  # the client sets it, as it was signed
         url = f"{self._endpoint}{path}"
         try:
             answer = await self._out.request(

@@ -1,8 +1,7 @@
-"""The one session of a worker: kept in a file, so that a killed worker knows what it had promised.
+"""The session of a worker, stored in a file so that it survives a killed worker.
 
-The credentials of its proxy lie sealed in the worker's database, never in the file. A worker that
-comes back brings a session that was alive up again, through the same proxy; one that was over
-stays over.
+The proxy's credentials are encrypted in the worker's database, never in the file. A restarted worker
+resumes an open session through the same proxy; a session that was over stays over.
 """
 
 import asyncio
@@ -17,21 +16,21 @@ from retoma.db import DatabaseError
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import Permanent, RetomaError, Throttled, Transient
-from retoma.programs.worker.logbook import Tell
+from retoma.programs.worker.logbook import RecordEvent
 from retoma.programs.worker.model import OVER, Filters, SessionState
-from retoma.programs.worker.way import Way, fate_of
+from retoma.programs.worker.way import Way, end_state_of
 from retoma.secret import Secret, redact_text
 
 FILE: Final = "session.json"
-TRIES: Final = 3  # of each step of a beginning, and of each page
+TRIES: Final = 3  # of each step of the start, and of each page
 PAUSE: Final = 0.3  # seconds in between
-PATIENCE: Final = 10.0  # seconds, however long a site would have us wait
+PATIENCE: Final = 10.0  # seconds: the longest Retry-After that a session waits for
 log = get_logger("retoma.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A session as it is written down."""
+    """The stored state of a session."""
 
     id: str
     server: str  # host:port of its proxy
@@ -46,10 +45,10 @@ class Record:
 
 def read(folder: Path) -> Record | None:
     try:
-        told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        stored = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return Record(**{**told, "state": SessionState(told["state"])})
+    return Record(**{**stored, "state": SessionState(stored["state"])})
 
 
 def write(folder: Path, record: Record) -> None:
@@ -62,29 +61,35 @@ def write(folder: Path, record: Record) -> None:
 
 
 class Session:
-    """Alive in this process."""
+    """A session that runs in this process."""
 
     def __init__(
-        self, folder: Path, record: Record, way: Way, tell: Tell, clock: Clock, watch: float
+        self,
+        folder: Path,
+        record: Record,
+        way: Way,
+        record_event: RecordEvent,
+        clock: Clock,
+        watch: float,
     ) -> None:
-        """`watch`: seconds between two looks whether it is still there."""
+        """`watch`: seconds between two health checks."""
         self.record = record
         self._folder = folder
         self._way = way
-        self._tell = tell
+        self._record_event = record_event
         self._clock = clock
         self._watch = watch
         self._busy = 0
-        self._told_over = False
+        self._end_recorded = False
         self._changing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, first: Filters) -> None:
-        """Bring it up, then watch it."""
+        """Bring the session up, then check its health."""
         self._task = asyncio.create_task(self._live(first))
 
     async def stop(self) -> None:
-        """Send nothing more."""
+        """Stop the session. When this returns it sends nothing more."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -92,8 +97,8 @@ class Session:
         await self._way.close()
 
     async def become(self, state: SessionState, error: str | None = None) -> None:
-        """The only way its state changes: written down, told, then true. What is over can only
-        be terminated."""
+        """Change the state: store it, log it, then set it. A session that is over can only become
+        TERMINATED."""
         async with self._changing:
             was = self.record
             if was.state is SessionState.TERMINATED or (
@@ -102,46 +107,44 @@ class Session:
                 return
             if state in OVER:
                 await self._way.close()
-            said = None if error is None else redact_text(error)
-            record = replace(was, state=state, error=said)
+            shown = None if error is None else redact_text(error)
+            record = replace(was, state=state, error=shown)
             write(self._folder, record)
-            ends = record.over and not self._told_over
-            await self._tell(
+            ends = record.over and not self._end_recorded
+            await self._record_event(
                 "session.ended" if ends else "session.state",
                 session=record.id,
                 proxy=record.server,
                 state=state,
-                error=said,
+                error=shown,
             )
             self.record = record
-            self._told_over = record.over
+            self._end_recorded = record.over
 
     async def page(self, filters: Filters, at: str | None) -> Any:
-        """A page of the site; a failure that ends the session ends it here."""
+        """Read a page of the site. A failure that ends the session changes its state."""
         self._busy += 1
         try:
-            return await self._tried(lambda: self._way.page(filters, at), patient=False)
+            return await self._try(lambda: self._way.page(filters, at), patient=False)
         finally:
             self._busy -= 1
 
-    # — its life —
-
     async def _live(self, first: Filters) -> None:
         try:
-            up = await self._came_up(first)
+            up = await self._bring_up(first)
             while up and not self.record.over:
                 await self._clock.sleep(self._watch)
-                if not self._busy:  # else what is under way tells it
-                    await self._survived(self._way.look)
+                if not self._busy:  # otherwise the page being read shows it
+                    await self._is_alive_after(self._way.look)
         except (DatabaseError, OSError) as error:
             log.exception("worker.session_failed", session=self.record.id)
-            # Nothing could be written down; who asks is told all the same.
+            # The state could not be stored; the API still reports it.
             self.record = replace(
                 self.record, state=SessionState.DISCONNECTED, error=str(error)
             )
             await self._way.close()
 
-    async def _came_up(self, first: Filters) -> bool:
+    async def _bring_up(self, first: Filters) -> bool:
         steps: tuple[tuple[SessionState, Callable[[], Awaitable[Any]]], ...] = (
             (SessionState.CONNECTING, self._way.dial),
             (SessionState.AUTHENTICATING, self._way.prove),
@@ -149,23 +152,22 @@ class Session:
         )
         for state, step in steps:
             await self.become(state)
-            if not await self._survived(step):
+            if not await self._is_alive_after(step):
                 return False
         await self.become(SessionState.READY)
         return True
 
-    async def _survived(self, step: Callable[[], Awaitable[Any]]) -> bool:
+    async def _is_alive_after(self, step: Callable[[], Awaitable[Any]]) -> bool:
         try:
-            await self._tried(step)
+            await self._try(step)
         except RetomaError as error:
-            # It was tried often enough: a session that cannot even begin is none.
+            # All tries failed: the session cannot start.
             await self.become(SessionState.DISCONNECTED, str(error))
         return not self.record.over
 
-    async def _tried(self, step: Callable[[], Awaitable[Any]], *, patient: bool = True) -> Any:
-        """Its answer, at the third try at the latest; else what it failed of. A failure after
-        which nothing can be sent any more has ended the session. A wait that the site asks for
-        is kept here, if we are `patient`; a scrape is better given back meanwhile."""
+    async def _try(self, step: Callable[[], Awaitable[Any]], *, patient: bool = True) -> Any:
+        """Call `step` up to three times. A failure that makes the proxy or browser unusable ends the
+        session. `patient`: wait as long as the site's Retry-After demands; a scrape is snoozed instead."""
         for left in range(TRIES - 1, -1, -1):
             try:
                 return await step()
@@ -175,26 +177,26 @@ class Session:
                 if left and wait is not None and (patient or not throttled):
                     await self._clock.sleep(wait)
                     continue
-                fate = fate_of(error)
-                if fate is not None:
-                    await self.become(fate, str(error))
+                end_state = end_state_of(error)
+                if end_state is not None:
+                    await self.become(end_state, str(error))
                 raise
         return None
 
 
 def _wait_before_next(error: Transient | Permanent) -> float | None:
-    """Seconds; None: another try is of no use."""
+    """Return the seconds before the next try; None if another try is useless."""
     if isinstance(error, Permanent) or error.code == "timeout":
-        return None  # silence for as long as it may last is enough
+        return None  # the whole timeout has passed already
     return min(error.retry_after or PAUSE, PATIENCE)
 
 
-def sealed(user: str, password: str) -> Secret:
-    """What a vault keeps of a proxy."""
+def format_credentials(user: str, password: str) -> Secret:
+    """Return a proxy's credentials as one secret for the vault."""
     return Secret(json.dumps([user, password]))
 
 
-def unsealed(secret: Secret | None) -> tuple[str, str]:
+def parse_credentials(secret: Secret | None) -> tuple[str, str]:
     if secret is None:
         return "", ""
     user, password = json.loads(secret.reveal())

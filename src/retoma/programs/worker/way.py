@@ -1,4 +1,4 @@
-"""The way to the site through one proxy: dialled, proven, read. What its failures mean."""
+"""Read a site through one proxy, and decide what its failures mean for the session."""
 
 from collections.abc import Collection, Set
 from dataclasses import replace
@@ -14,7 +14,7 @@ from retoma.words import say
 
 REFUSED: Final = "proxy_refused"
 BROWSER_GONE: Final = "browser_gone"
-# A site that forbids us does so by our proxy; a proxy that does not know us will not learn it.
+# 403: the site blocks our proxy. 407: the proxy rejects our credentials. Retrying helps in neither case.
 ANSWERS: Final = {403: FailureType(Permanent, BLOCKED), 407: FailureType(Permanent, REFUSED)}
 ANY: Final = frozenset(range(200, 600)) - {407}
 DIAL: Final = 5.0  # seconds
@@ -24,7 +24,7 @@ PORTS: Final = {"http": 80, "https": 443}
 
 
 def proxy_at(server: str, user: str, password: str, *, plain: bool) -> Proxy:
-    """`host`, `host:port` or `http://host:port`. `plain`: it must also look names up for us."""
+    """Parse `host`, `host:port` or `http://host:port`. `plain`: the site is plain http, so the proxy resolves names."""
     try:
         parts = urlsplit(server if "://" in server else f"http://{server}")
         port = parts.port or PORTS.get(parts.scheme, 0)
@@ -40,12 +40,14 @@ def proxy_at(server: str, user: str, password: str, *, plain: bool) -> Proxy:
             )
     except ValueError:
         pass
-    # Never what it says: it may hold a password.
-    raise BadInput(say("proxy.server is a host and a port, such as proxy.example.com:8080"))
+    # Do not show the text: it may hold a password.
+    raise BadInput(
+        say("proxy.server must be a host and a port, such as proxy.example.com:8080")
+    )
 
 
 class Way:
-    """Requests to the site, each through the same proxy."""
+    """Sends requests to the site, all through the same proxy."""
 
     def __init__(
         self,
@@ -58,16 +60,16 @@ class Way:
         private: Set[str],
         isolate: Isolate,
     ) -> None:
-        """`limit`: seconds after which silence is no longer patience. `private`: hosts of proxies
-        that the operator lets stand in their own network."""
+        """`limit`: seconds without an answer before a timeout. `private`: proxy hosts that the operator
+        allows at private addresses."""
         self._out = out
         self._proxy = proxy
         self._site = site.rstrip("/")
         self._adapter = adapter
         self._isolate = isolate
         near = frozenset({proxy.host} & set(private))
-        # The site is the operator's own setting.
-        towards = Policy.toward(
+        # The operator sets the site, so it may be at a private address.
+        policy = Policy.toward(
             "site",
             site,
             private=True,
@@ -77,7 +79,7 @@ class Way:
             most_unpacked=LARGEST,
             answers=ANSWERS,
         )
-        self._policy = replace(towards, private=towards.private | near)
+        self._policy = replace(policy, private=policy.private | near)
         scheme = "https" if proxy.tls else "http"
         self._door = f"{scheme}://{proxy.host}:{proxy.port}/"
         self._dial = Policy.toward(
@@ -90,7 +92,7 @@ class Way:
         )
 
     async def dial(self) -> None:
-        """Somebody is there. What they say to one who asks for no site does not matter."""
+        """Check that the proxy accepts connections. Its answer does not matter."""
         try:
             await self._out.get(self._dial, self._door, accept=ANY)
         except Transient as error:
@@ -101,40 +103,42 @@ class Way:
                 raise
 
     async def prove(self) -> None:
-        """The proxy takes our credentials: it lets a request through, whatever becomes of that."""
+        """Check that the proxy accepts our credentials: it forwards a request, whatever the site answers."""
         await self.fetch(f"{self._site}/robots.txt", ANY)
 
     async def page(self, filters: Filters, at: str | None) -> Page:
-        path, asked = self._adapter.query(filters, at)
-        text = await self.fetch(f"{self._site}{path}?{urlencode(asked)}")
+        path, query = self._adapter.query(filters, at)
+        text = await self.fetch(f"{self._site}{path}?{urlencode(query)}")
         content = text.encode("utf-8", "replace")
         try:
             page: Page = await self._isolate.read(
                 read_ads, content, self._adapter.name, limits=LIMITS
             )
         except TimeoutError:
-            raise Transient(say("the page takes too much to read"), code="bad_answer") from None
+            raise Transient(
+                say("the page takes too long to parse"), code="bad_answer"
+            ) from None
         return page
 
     async def fetch(self, url: str, accept: Collection[int] = ()) -> str:
-        """What is at an address of the site; any status but 2xx and these is a failure."""
+        """Fetch a URL of the site. Any status but 2xx and those in `accept` raises."""
         answer = await self._out.get(self._policy, url, proxy=self._proxy, accept=accept)
         return answer.text()
 
     async def close(self) -> None:
-        """Nothing is open between two requests."""
+        """Do nothing: no connection stays open between requests."""
 
     async def look(self) -> None:
-        """It is still there. A site that is only busy is."""
+        """Check that the proxy still works. A busy site does not count as a failure."""
         try:
             await self.prove()
         except Transient as error:
-            if fate_of(error) is not None:
+            if end_state_of(error) is not None:
                 raise
 
 
-def fate_of(error: RetomaError) -> SessionState | None:
-    """What becomes of a session that meets this; None: it lives."""
+def end_state_of(error: RetomaError) -> SessionState | None:
+    """Return the state in which this failure ends a session; None if the session continues."""
     match getattr(error, "code", ""):
         case "timeout":
             return SessionState.STUCK

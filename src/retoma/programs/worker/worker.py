@@ -1,4 +1,4 @@
-"""The worker itself: one session and one scrape at a time; whoever asks comes one after another."""
+"""The worker: one session and one scrape at a time; requests wait for each other."""
 
 import asyncio
 import fcntl
@@ -18,7 +18,7 @@ from retoma.outbound import Outbound, Proxy
 from retoma.programs.worker import session as sessions
 from retoma.programs.worker.adapters import Page, SiteAdapter
 from retoma.programs.worker.logbook import Logbook
-from retoma.programs.worker.model import SESSION_OVER, Filters, Order, SessionState
+from retoma.programs.worker.model import SESSION_OVER, Filters, ScrapeRequest, SessionState
 from retoma.programs.worker.results import Storage, tidy
 from retoma.programs.worker.scrapes import ACTOR, LOOK, NEVER, Scrapes, Seen
 from retoma.programs.worker.session import Record, Session
@@ -27,32 +27,32 @@ from retoma.secret import Secret
 from retoma.vault import SecretSlot, Unreadable, Vault
 from retoma.words import say
 
-TIDY: Final = 3600.0  # seconds between two looks for results that nobody fetches any more
-FIRST: Final = Filters(start="2000-01-01", end="2000-01-01")  # to warm up with
+TIDY: Final = 3600.0  # seconds between two clean-ups of old results
+FIRST: Final = Filters(start="2000-01-01", end="2000-01-01")  # for the first page of a session
 log = get_logger("retoma.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """How one worker is set up."""
+    """The configuration of a worker."""
 
     site: str
     adapter: SiteAdapter
     folder: Path
     way: Callable[..., Way] = Way  # how its sessions reach the site
-    keys: bool = True  # whether it hears of Idempotency-Key
+    keys: bool = True  # whether it supports Idempotency-Key
     limit: float = 30.0  # seconds without an answer: stuck
-    watch: float = 15.0  # seconds between two looks at a session
+    watch: float = 15.0  # seconds between two health checks of a session
     private: Set[str] = frozenset()  # hosts of proxies that may stand in a private network
-    keep: float = 30 * 86_400.0  # seconds that results stay
+    keep: float = 30 * 86_400.0  # seconds that results are kept
     results_token: Secret | None = None
-    storage: str | None = None  # s3://…; else results stay here
+    storage: str | None = None  # s3://…; None keeps results in the folder
     storage_keys: tuple[str, str] | None = field(default=None, repr=False)
-    misbehaves: bool = False  # whether it does so when told; for tests and the demo
+    misbehaves: bool = False  # accepts faults on demand; for tests and the demo
 
 
 class Worker:
-    """One for each data folder."""
+    """Runs the session and the scrapes of one data folder."""
 
     def __init__(self, config: Config, retoma: Retoma, out: Outbound) -> None:
         self.config = config
@@ -65,47 +65,45 @@ class Worker:
             else Storage(out, config.storage, config.storage_keys)
         )
         self._out = out
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._session: Session | None = None
-        self._last: Record | None = None  # a session that was over before this process began
+        self._last: Record | None = None  # a session that ended before this process started
 
     def make_scrapes(self) -> Scrapes:
-        return Scrapes(self.retoma, self.log, self.tell)
+        return Scrapes(self.retoma, self.log, self.record_event)
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
-        """For as long as the program runs; alone with its folder."""
+        """Run the worker within the block. Locks the data folder."""
         lock = os.open(self.config.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise IllegalMove(say("another worker is at work in this folder")) from None
+                raise IllegalMove(say("another worker uses this folder")) from None
             await self._wake()
-            beside = [asyncio.create_task(each()) for each in (self._look, self._tidy)]
+            tasks = [asyncio.create_task(each()) for each in (self._look, self._tidy)]
             try:
                 yield
             finally:
-                for task in beside:
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*beside, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 if self._session is not None:
                     await self._session.stop()
         finally:
             os.close(lock)
 
-    # — the session —
-
     async def begin_session(
         self, server: str, user: str, password: str, *, refresh: bool
     ) -> Record:
-        """A new one; one that is alive is ended first, if `refresh` says so."""
+        """Begin a session. An open one is ended first if `refresh` is set; otherwise IllegalMove."""
         proxy = self._proxy(server, user, password)
-        async with self._turn:
+        async with self._lock:
             alive = self._session is not None and not self._session.record.over
             if alive and not refresh:
                 raise IllegalMove(
-                    say("there is a session already: end it, or say force_refresh")
+                    say("there is a session already: end it, or set force_refresh")
                 )
             await self._end_session()
             record = Record(
@@ -116,15 +114,17 @@ class Worker:
             )
             if user:
                 vault = await self._vault()
-                await vault.put(_place(record), sessions.sealed(user, password), actor=ACTOR)
-            await self.tell("session.began", session=record.id, proxy=record.server)
+                await vault.put(
+                    _slot_of(record), sessions.format_credentials(user, password), actor=ACTOR
+                )
+            await self.record_event("session.began", session=record.id, proxy=record.server)
             sessions.write(self.config.folder, record)
             self._start(record, proxy)
             return record
 
     async def end_session(self) -> None:
-        """Confirmed when this returns: nothing more goes through its proxy."""
-        async with self._turn:
+        """End the session. When this returns nothing more goes through its proxy."""
+        async with self._lock:
             await self._end_session()
 
     async def session_state(self) -> tuple[SessionState, str | None]:
@@ -148,8 +148,8 @@ class Worker:
         self._session = self._last = None
 
     async def _forget(self, record: Record) -> None:
-        with suppress(NotFound):  # a proxy that asks for no password
-            await (await self._vault()).remove(_place(record), actor=ACTOR)
+        with suppress(NotFound):  # a proxy without a password
+            await (await self._vault()).remove(_slot_of(record), actor=ACTOR)
 
     def _start(self, record: Record, proxy: Proxy) -> None:
         config = self.config
@@ -163,58 +163,56 @@ class Worker:
             isolate=self.retoma.isolate,
         )
         self._session = Session(
-            config.folder, record, way, self.tell, self.retoma.clock, config.watch
+            config.folder, record, way, self.record_event, self.retoma.clock, config.watch
         )
         self._session.start(FIRST)
 
     def _proxy(self, server: str, user: str, password: str) -> Proxy:
         return proxy_at(server, user, password, plain=self.config.site.startswith("http:"))
 
-    # — scrapes —
-
     async def begin_scrape(
         self, filters: Filters, *, most: int | None, batch: int, key: str | None, digest: str
     ) -> str:
-        """Its id. Refused without a ready session, and while another is under way."""
-        wanted = key if self.config.keys else None
-        async with self._turn:
-            known = None if wanted is None else await self.scrapes.under_key(wanted)
+        """Begin a scrape and return its id. IllegalMove without a ready session or during another scrape."""
+        used_key = key if self.config.keys else None
+        async with self._lock:
+            known = None if used_key is None else await self.scrapes.under_key(used_key)
             if known is not None:
                 await self.scrapes.check_same(known, digest)
                 return known
             session = await self._free_session()
-            order = Order(
+            request = ScrapeRequest(
                 id=self.scrapes.new_id(),
                 session=session.id,
                 proxy=session.server,
                 filters=filters,
                 most=most,
                 batch=batch,
-                key=wanted,
+                key=used_key,
                 digest=digest,
             )
-            await self.scrapes.begin(order)
-            return order.id
+            await self.scrapes.begin(request)
+            return request.id
 
     async def find_scrape(self, key: str) -> str:
-        """Which scrape was begun under this key."""
-        found = await self.scrapes.under_key(key)
-        if found is None:
-            raise NotFound(say("no scrape was begun under that key"))
-        return found
+        """Return the id of the scrape that was begun under this key."""
+        job_id = await self.scrapes.under_key(key)
+        if job_id is None:
+            raise NotFound(say("no scrape was begun under this key"))
+        return job_id
 
     async def scrape(self, job_id: str) -> Seen:
-        return await self.scrapes.told(job_id)
+        return await self.scrapes.check(job_id)
 
     async def cancel_scrape(self, job_id: str) -> Seen:
         await self.scrapes.cancel(job_id)
         return await self.scrape(job_id)
 
-    async def page(self, order: Order, at: str | None) -> Page:
-        """For the story of a scrape: a page through the session it was begun with."""
-        session = self._session_of(order)
+    async def page(self, request: ScrapeRequest, at: str | None) -> Page:
+        """Read a page through the session that the scrape was begun with."""
+        session = self._session_of(request)
         try:
-            page: Page = await session.page(order.filters, at)
+            page: Page = await session.page(request.filters, at)
         except RetomaError:
             if not session.record.over:
                 raise
@@ -224,30 +222,30 @@ class Worker:
             ) from None
         return page
 
-    def is_ready(self, order: Order) -> bool:
-        """Whether its session can be used; False: not yet, after the worker was started again."""
-        return self._session_of(order).record.state is SessionState.READY
+    def is_ready(self, request: ScrapeRequest) -> bool:
+        """Whether the scrape's session is ready; False while it resumes after a restart."""
+        return self._session_of(request).record.state is SessionState.READY
 
-    def _session_of(self, order: Order) -> Session:
+    def _session_of(self, request: ScrapeRequest) -> Session:
         session = self._session
-        if session is None or session.record.id != order.session or session.record.over:
+        if session is None or session.record.id != request.session or session.record.over:
             raise Permanent(say("the session of this scrape is over"), code=SESSION_OVER)
         return session
 
     async def _free_session(self) -> Record:
         session = self._session
         if session is None or session.record.state is not SessionState.READY:
-            raise IllegalMove(say("there is no session that is ready: begin one first"))
+            raise IllegalMove(say("no session is ready: begin one first"))
         live = await self.scrapes.under_way()
         if live is not None:
-            raise IllegalMove(say("{job} is under way: one scrape at a time", job=live))
+            raise IllegalMove(
+                say("scrape {job} is still running: one scrape at a time", job=live)
+            )
         return session.record
 
-    # — waking, and looking —
-
     async def _wake(self) -> None:
-        """What was under way when the last process ended goes on, or is said to be over."""
-        await self.tell("worker.started", site=self.config.site)
+        """Resume what the last process left open, or record that it has ended."""
+        await self.record_event("worker.started", site=self.config.site)
         await self.scrapes.wake()
         record = sessions.read(self.config.folder)
         await self._settle_log(record)
@@ -258,24 +256,24 @@ class Worker:
             self._last = record
 
     async def _settle_log(self, record: Record | None) -> None:
-        """What the last process had told of, or written down, and not the other."""
+        """Complete the log where the last process was killed between the log and the session file."""
         for session in self.log.unended("session", "session"):
             mine = record is not None and record.id == session
             if record is None or not mine:
-                await self.tell("session.ended", session=session, state=NEVER)
+                await self.record_event("session.ended", session=session, state=NEVER)
             elif record.over:
-                await self.tell(
+                await self.record_event(
                     "session.ended", session=session, proxy=record.server, state=record.state
                 )
 
     async def _resumed(self, record: Record) -> Record | None:
-        """None: it is coming up again, through the same proxy. Else how it ended."""
+        """Resume a session through the same proxy; returns its final record if that is impossible."""
         try:
-            secret = await (await self._vault()).get(_place(record))
+            secret = await (await self._vault()).get(_slot_of(record))
         except Unreadable as error:
             ended = replace(record, state=SessionState.TERMINATED, error=str(error))
             sessions.write(self.config.folder, ended)
-            await self.tell(
+            await self.record_event(
                 "session.ended",
                 session=record.id,
                 proxy=record.server,
@@ -283,15 +281,15 @@ class Worker:
                 error=ended.error,
             )
             return ended
-        user, password = sessions.unsealed(secret)
+        user, password = sessions.parse_credentials(secret)
         scheme = "https" if record.tls else "http"
-        await self.tell("session.resumed", session=record.id, proxy=record.server)
+        await self.record_event("session.resumed", session=record.id, proxy=record.server)
         begun = replace(record, state=SessionState.INITIALIZING)
         self._start(begun, self._proxy(f"{scheme}://{record.server}", user, password))
         return None
 
     async def _look(self) -> None:
-        """A scrape that ended while nobody asked is told of, too."""
+        """Log scrapes that ended while no request asked for them."""
         while True:
             await self.retoma.clock.sleep(LOOK)
             try:
@@ -310,9 +308,9 @@ class Worker:
                 log.exception("worker.cannot_tidy")
             await self.retoma.clock.sleep(TIDY)
 
-    async def tell(self, event: str, **what: Any) -> None:
+    async def record_event(self, event: str, **what: Any) -> None:
         database = await self.retoma.database()
-        self.log.tell(event, await database.read(store.now), **what)
+        self.log.record(event, await database.read(store.now), **what)
 
     async def _vault(self) -> Vault:
         return Vault(
@@ -322,5 +320,5 @@ class Worker:
         )
 
 
-def _place(record: Record) -> SecretSlot:
+def _slot_of(record: Record) -> SecretSlot:
     return SecretSlot("worker_session", "proxy", record.id)

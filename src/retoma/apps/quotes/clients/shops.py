@@ -80,7 +80,7 @@ class Shops:
             looked: Looked = await self.read(look_at_page, answer.body, kind, limits=LIMITS)
         except (ChildDied, TimeoutError):
             looked = Looked(
-                code="page_too_hard", message=say("the page takes too much to read")
+                code="page_too_hard", message=say("the page takes too long to parse")
             )
         tested = replace(
             plain,

@@ -20,7 +20,7 @@ WHY: Final[Mapping[str, Said]] = {
     "foreign_currency": say("in another currency"),
     "page_gone": say("the page is gone"),
     "page_too_deep": say("the page is nested too deep"),
-    "page_too_hard": say("the page takes too much to read"),
+    "page_too_hard": say("the page takes too long to parse"),
     "price_absurd": say("too high to be a price"),
     "price_missing": say("the page says no price"),
     "price_not_positive": say("zero or less"),
