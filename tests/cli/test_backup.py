@@ -19,7 +19,7 @@ def test_a_house_is_saved_and_found_again_elsewhere(verb, worked, tmp_path):
     assert 0 == said.code
     assert "house.tar: " in said.out
     assert (5, False) == (told["rows"]["jobs"], told["secret_key"])
-    assert (1, True) == (taken.code, "over nothing" in taken.err)
+    assert (1, True) == (taken.code, "exists already" in taken.err)
     assert (0, True) == (restored.code, "is as it was at" in restored.out)
     assert "a key\n" == Path("elsewhere.db.key").read_text()
     assert (1, True) == (there.code, "over nothing" in there.err)
