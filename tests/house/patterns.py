@@ -36,6 +36,8 @@ ANYWHERE: Final = frozenset(("search", "sub", "subn", "split", "findall", "findi
 USED_AS: Final[Mapping[str, set[str]]] = {
     "retoma.apps.ads.clients.passed_over.MARK": {"match"},
     "retoma.apps.ads.clients.passed_over.BRACKET": {"match"},
+    "retoma.apps.ads.clients.passed_over.END": {"match"},
+    "retoma.apps.ads.clients.passed_over.NO_END": {"match"},
 }
 
 SMALLEST: Final = 16  # characters: what doubles its time with each of them is seen there

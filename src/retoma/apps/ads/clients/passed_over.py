@@ -17,6 +17,9 @@ MARK: Final = re.compile(
 BRACKET: Final = re.compile(
     rb'(?:[^"{}\[\]]++|%(text)b)*((?!%(text)b)["{}\[\]])' % {b"text": TEXT}, re.DOTALL
 )
+# The rest of a text that began in an earlier piece, up to its end; and what is read of it where it has none here.
+END: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*"', re.DOTALL)
+NO_END: Final = re.compile(rb"(?:[^\\]++|\\.)*", re.DOTALL)
 SPACE: Final = b" \t\r\n:"
 NEAR: Final = 64  # bytes in which a name and the blanks after it are looked for
 
@@ -28,22 +31,24 @@ class Without:
         self._name = f'"{name}"'.encode()
         self.kept = bytearray()
         self._depth = 0
-        self._text = b""  # how a text begins whose end has not come
+        self._in_text = False  # its end has not come
+        self._escaping = False  # the last byte of that text escapes the next one
         self._passing = False  # over the value
 
     @property
     def size(self) -> int:
         """What of it is in memory."""
-        return len(self.kept) + len(self._text)
+        return len(self.kept)
 
     def feed(self, piece: bytes) -> None:
-        piece, self._text = self._text + piece, b""
-        begins = at = 0  # of what is not kept yet; of what was not looked at
-        while found := self._next.match(piece, at):
+        begins = 0  # of what is not kept yet
+        at = self._read_text(piece) if self._in_text else 0  # of what was not looked at
+        while not self._in_text and (found := self._next.match(piece, at)):
             at, mark = found.end(), found[1]
             if mark == b'"':
-                piece, self._text = piece[: at - 1], piece[at - 1 :]
-                break
+                self._in_text = True
+                at = self._read_text(piece, at)
+                continue
             if self._passing and self._depth == 1 and mark in b",}":
                 self._passing, begins = False, at - 1
             if mark == b":" and self._depth == 1:
@@ -53,6 +58,17 @@ class Without:
             self._deeper(mark)
         if not self._passing:
             self.kept += piece[begins:]
+
+    def _read_text(self, piece: bytes, at: int = 0) -> int:
+        """Read the text that goes on here; each byte once, however small the pieces are. Returns where it ends."""
+        if self._escaping and piece:
+            at, self._escaping = at + 1, False
+        if found := END.match(piece, at):
+            self._in_text = False
+            return found.end()
+        read = NO_END.match(piece, at)
+        self._escaping = read is not None and read.end() < len(piece)
+        return len(piece)
 
     @property
     def _next(self) -> re.Pattern[bytes]:
