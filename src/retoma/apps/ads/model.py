@@ -200,25 +200,25 @@ _TO = WorkerStatus
 # a worker with a session, which leads to `error` from anywhere.
 WORKER_RULES: Final[Mapping[WorkerStatus, WorkerRule]] = {
     _TO.IDLE: WorkerRule(
-        "who starts, queues or activates: a session begins",
-        "none: nothing is held",
+        "a person who starts, queues or activates: a session begins",
+        "none: nothing is reserved",
         frozenset({_TO.INITIALIZING}),
     ),
     _TO.INITIALIZING: WorkerRule(
-        "the story of its session",
+        "the handler of its session",
         "timeout_session",
         frozenset({_TO.READY, _TO.ERROR, _TO.IDLE}),
     ),
     _TO.READY: WorkerRule(
-        "the claim of a mission, or the story of its session",
+        "the claim of a mission, or the handler of its session",
         "polling_session",
         frozenset({_TO.SCRAPING, _TO.IDLE, _TO.ERROR}),
     ),
     _TO.SCRAPING: WorkerRule(
-        "the story of its mission", "timeout_job", frozenset({_TO.READY, _TO.ERROR, _TO.IDLE})
+        "the handler of its mission", "timeout_job", frozenset({_TO.READY, _TO.ERROR, _TO.IDLE})
     ),
     _TO.ERROR: WorkerRule(
-        "the end of its rest, or a person (Resetar)",
+        "the end of its pause, or a person (Resetar)",
         "rests_until: 15 s, doubled up to 900 s",
         frozenset({_TO.INITIALIZING, _TO.IDLE, _TO.ERROR}),
     ),
