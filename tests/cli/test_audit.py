@@ -21,6 +21,6 @@ def test_a_bundle_is_written_and_verified_and_a_changed_one_is_told(verb, worked
     assert (0, True) == (right.code, "is what was signed" in right.out)
     assert (1, True) == (alone.code, "no secret key" in alone.err)
     assert 0 == by_key.code
-    assert (2, True) == (wrong.code, "is not what was signed" in wrong.err)
+    assert (2, True) == (wrong.code, "was changed after signing" in wrong.err)
     assert (2, 2) == (neither.code, both.code)
     assert 0o600 == Path("batch.jsonl").stat().st_mode & 0o777
