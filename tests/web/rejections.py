@@ -303,7 +303,7 @@ NONE: Final[Mapping[str, tuple[str, ...]]] = {
 ELSEWHERE: Final[Mapping[str, str]] = {
     r"cli/.*|apps/\w+/(cli|commands|adopt)\.py|apps/ads/service/adoption\.py": "the command line",
     r".*/pages/.*|apps/documents/service/status\.py|apps/quotes/service/recovery\.py|web/site\.py": "pages, which no schema describes",
-    r"(backup|bundle|upgrade|bootstrap|manifest|settings|shelves|otel|logs|grants)\.py|console/.*|demo/.*|engine/(handlers|isolation)/.*|engine/rules/(retry|errors|outcome|step_names|size)\.py|library/.*|engine/run/(attempt|endings|error_details|runner\w*|transaction)\.py|engine/ops/watchdog\.py|apps/\w+/steps\.py|engine/ops/retention\.py|engine/store/(pool|rate|retire)\.py|engine/limits/rates\.py": "what starts a program, and what handlers call",
+    r"(backup|bundle|upgrade|bootstrap|manifest|settings|blob_stores|otel|logs|grants)\.py|console/.*|demo/.*|engine/(handlers|isolation)/.*|engine/rules/(retry|errors|outcome|step_names|size)\.py|library/.*|engine/run/(attempt|endings|error_details|runner\w*|transaction)\.py|engine/ops/watchdog\.py|apps/\w+/steps\.py|engine/ops/retention\.py|engine/store/(pool|rate|retire)\.py|engine/limits/rates\.py": "what starts a program, and what handlers call",
     r"programs/.*|dispatch/.*|simulation/.*|sandbox/.*|apps/\w+/sandbox/.*": "other programs",
     r"outbound/(?!policy\.py).*|vault/(?!ref\.py).*|apps/(?!documents/|matches/)\w+/clients/.*|apps/embeddings/(providers/.*|vectors/pgvector\.py|export\.py)|apps/quotes/face\.py|apps/embeddings/face\.py|apps/matches/words\.py|words/.*|engine/rules/price\.py": "what is called, read or stored later",
 }  # fmt: skip

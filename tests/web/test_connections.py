@@ -199,6 +199,7 @@ async def test_who_reads_slowly_is_sent_all(url_of_one):
 
 async def test_little_waits_in_memory_for_a_client_that_does_not_read():
     kept: list[BoundedProtocol] = []
+    over = asyncio.Event()
 
     class Kept(bounded(ConnectionLimits())):  # type: ignore[misc]  # made as the server makes it
         def connection_made(self, transport: asyncio.Transport) -> None:
@@ -207,8 +208,9 @@ async def test_little_waits_in_memory_for_a_client_that_does_not_read():
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        while True:
+        while not over.is_set():
             await send({"type": "http.response.body", "body": bytes(PIECE), "more_body": True})
+            await asyncio.sleep(0)  # sending to a client that has left waits for nothing
 
     config = uvicorn.Config(app, log_config=None, lifespan="off", http=Kept)
     config.load()
@@ -226,6 +228,7 @@ async def test_little_waits_in_memory_for_a_client_that_does_not_read():
                 await asyncio.sleep(0)
         assert 0 < kept[0].transport.get_write_buffer_size() <= WAITING + 2 * PIECE
     finally:
+        over.set()
         kept[0].transport.abort()
         writer.close()
         server.close()

@@ -586,7 +586,7 @@ async def test_row_37_a_database_that_takes_no_writes_is_503_and_can_still_be_re
     async with world(database_url) as house:
         await house.app.submit("count", 7)
         await house.app.close()  # connections are made anew, and find it so
-        house.app.patience, house.site.state.house._access = 0.0, None
+        house.app.connection._patience, house.site.state.house._access = 0.0, None
         with read_only(database_url):
             seen = await house.operator.get("/api/jobs")
             ready = await house.nobody.get("/readyz")

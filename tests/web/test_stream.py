@@ -387,7 +387,7 @@ async def test_a_database_that_is_away_is_a_problem_and_no_stream(url_of_one, mo
         raise Away("gone")
 
     async with house(url_of_one) as (server, _):
-        server.site.state.house.retoma.patience = 0
+        server.site.state.house.retoma.connection._patience = 0
         with monkeypatch.context() as trouble:
             trouble.setattr(tail, "head", away)
             async with open_stream(server) as ear:

@@ -263,9 +263,11 @@ def test_what_came_of_a_request_is_kept_in_the_language_of_the_document():
         assert f"worker: GET http://w: {in_portuguese(text)}" == in_portuguese(
             f"worker: GET http://w: {text}"
         )
-    error = Transient("ads writer: POST http://writer.example: no connection", code="no_answer")
+    error = Transient(
+        "ads writer: POST http://writer.example: the connection broke", code="no_answer"
+    )
     told = in_their_words(Endpoint.PROCESS, error)
     assert (told.code, in_portuguese(str(told))) == (
         "ERROR301",
-        "writer: POST http://writer.example: sem conexão",
+        "writer: POST http://writer.example: a conexão caiu",
     )

@@ -88,7 +88,7 @@ def named_in_the_code() -> set[str]:
     folder = Path(documents.__file__).parent
     told = "".join(each.read_text() for each in folder.rglob("*.py"))
     found = re.findall(
-        r"""(?:code ?= ?|Sort\(\w+, |LeftOut\([^()]*, )["']([a-z_]+)["']""", told
+        r"""(?:code ?= ?|FailureType\(\w+, |LeftOut\([^()]*, )["']([a-z_]+)["']""", told
     )
     assert {"corrupt", "server_error", "too_large", "nested"} <= set(found)
     return set(found)

@@ -110,7 +110,7 @@ async def test_the_how_to_names_the_documents_numbers_as_they_are_told(database_
             "`stuck_count`",
             "`by_checkpoint`",
             "`avg_processing_time`",
-            "what a day costs",
+            "cost of a day",
         ] == [row[0] for row in told]
         for name, expression in told:
             for series in re.findall(r"(retoma_\w+){", expression):
